@@ -1,0 +1,1 @@
+"""Measured runs in, error figures out."""

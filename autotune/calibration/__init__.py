@@ -1,0 +1,1 @@
+"""Measured runs in, named factors of the cost model out."""

@@ -1,0 +1,1 @@
+"""The performance model: pure functions from columns to columns, NumPy only."""

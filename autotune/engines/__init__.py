@@ -1,0 +1,1 @@
+"""One module per training engine: its rules, its memory profile, its launch files."""

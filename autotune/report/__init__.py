@@ -1,0 +1,1 @@
+"""The ranking and its renderings."""

@@ -1,0 +1,1 @@
+"""The Optuna study that decides which layout runs next."""

@@ -1,0 +1,1 @@
+"""Which layouts exist: the rules and the enumerator."""

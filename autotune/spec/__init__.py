@@ -1,0 +1,1 @@
+"""What the user says: model, cluster, workload, layout and search space, frozen and validated."""

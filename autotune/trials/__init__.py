@@ -1,0 +1,1 @@
+"""Real runs: a folder each, started, watched and read."""

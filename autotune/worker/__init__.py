@@ -1,0 +1,1 @@
+"""The only room with torch: a small transformer under a layout, run and measured."""
