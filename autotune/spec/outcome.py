@@ -92,7 +92,7 @@ class Measured:
 
 
 class Status(StrEnum):
-    """How a trial failed."""
+    """How a trial failed. REFUSED: it gave a result that cannot be true or is not of what was asked."""
 
     OOM = "out-of-memory"
     TIMEOUT = "timeout"
@@ -102,6 +102,7 @@ class Status(StrEnum):
     INVALID = "invalid"
     LAUNCH = "launch"
     INTERRUPTED = "interrupted"
+    REFUSED = "refused-result"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
