@@ -11,14 +11,16 @@ from autotune.spec.workload import Problem
 class Rule:
     """axes: the only axes that `holds` and `reason` may read, so that the enumerator can apply the rule early.
 
-    reason: the sentence for row i, with both numbers and the way out. needs: "" or why the rule exists for this engine
-    ("torchtitan 0.3: …").
+    reason: the sentence for row i, with both numbers and the way out; that of an engine's rule names the engine and the
+    versions it holds for ("torchtitan 0.3: …"). canonical: the row is only another spelling of a legal layout, and the
+    rule is there so that each real layout is enumerated once.
     """
 
     code: str
     axes: tuple[str, ...]
     holds: Callable[[LayoutTable, Problem], BoolColumn]
     reason: Callable[[LayoutTable, int, Problem], str]
+    canonical: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
