@@ -1,8 +1,13 @@
 """MemoryProfile and Factors: what the cost model is told about an engine, and what measurements have taught it."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from autotune.spec.figure import Figure
+
+Recomputable = Literal["attention_scores", "core_attention", "norms", "activation_function"]
+"""What selective recomputation may compute again: the scores of an unfused attention; the whole attention kernel, fused
+or not; the outputs of norms; the MLP's activation function and the product behind it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -16,9 +21,14 @@ class MemoryProfile:
     gathered_layers: layers whose weights are gathered at once under zero_stage 3 (this one and the prefetched).
     logits_bytes_per_element: live bytes per element of the logits at the peak of the loss, copies and upcast included.
     gradient_bucket_bytes: size of a reduction bucket held besides the gradients.
-    outside_bytes: CUDA context, NCCL, workspaces; outside_per_peer_bytes: more for each rank of a communication group.
+    outside_bytes: CUDA context, NCCL, workspaces; outside_per_peer_bytes: more for each peer a rank keeps a connection
+    to: two in the ring of each communication group, all the others of an expert all-to-all.
     allocator_slack: share of the framework's bytes that the allocator holds on top.
     upper_bound: the upper bound of the peak is the point times this, until residuals replace it.
+    vocab_multiple: the vocabulary is padded to a multiple of this times tp.
+    vocab_parallel_logits: each tensor rank holds the logits of its own part of the vocabulary only.
+    fused_activation_function: a gated MLP saves gate, up and their product; when false also the activated gate.
+    selective_recompute: what recompute "selective" computes again.
     """
 
     master_weights: bool
@@ -32,6 +42,10 @@ class MemoryProfile:
     outside_per_peer_bytes: Figure
     allocator_slack: Figure
     upper_bound: Figure
+    vocab_multiple: int = 128
+    vocab_parallel_logits: bool = True
+    fused_activation_function: bool = False
+    selective_recompute: tuple[Recomputable, ...] = ("attention_scores", "norms", "activation_function")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

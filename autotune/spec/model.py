@@ -42,8 +42,9 @@ class ModelSpec:
     """A decoder-only transformer.
 
     head_dim need not be hidden_size / num_attention_heads; norms_per_layer counts the norms over hidden_size in one
-    layer (2 in Llama, 4 in Gemma-2, 1 where attention and MLP share one); learned_positions: rows of a learned position
-    table, 0 for rotary; mtp_layers: multi-token-prediction layers behind the last; source: where the numbers come from.
+    layer (2 in Llama, 4 in Gemma-2, 1 where attention and MLP share one); qk_norm_over_heads: the norms of queries and
+    keys span all heads (OLMo-2) and not one head; learned_positions: rows of a learned position table, 0 for rotary;
+    mtp_layers: multi-token-prediction layers behind the last; source: where the numbers come from.
     """
 
     name: str
@@ -67,6 +68,7 @@ class ModelSpec:
     norm_bias: bool = False
     head_bias: bool = False
     qk_norm: bool = False
+    qk_norm_over_heads: bool = False
     attention_sinks: bool = False
     embedding_norm: bool = False
     learned_positions: int = 0
