@@ -33,6 +33,11 @@ class RunFolder:
         return self.root / "inputs.json"
 
     @property
+    def machine(self) -> Path:
+        """What this machine was measured as, where the cluster is local."""
+        return self.root / "machine.json"
+
+    @property
     def table(self) -> Path:
         """All scored layouts."""
         return self.root / "table.npz"
