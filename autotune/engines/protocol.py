@@ -7,6 +7,7 @@ from typing import Protocol
 from autotune.cost.profile import MemoryProfile
 from autotune.space.rules import Rule
 from autotune.spec.axes import AxisValue
+from autotune.spec.cluster import Device
 from autotune.spec.layout import Layout
 from autotune.spec.workload import Problem
 
@@ -49,12 +50,25 @@ class Engine(Protocol):
         """What it refuses, beyond the rules of arithmetic in `space.rules`."""
 
     @property
+    def launch_rules(self) -> tuple[Rule, ...]:
+        """What can be ranked for it but not launched: a model or precision that its files cannot say or it cannot run.
+
+        They decide whether `export` writes files, and for an engine that runs trials whether those can be asked for.
+        """
+
+    @property
     def memory(self) -> MemoryProfile:
-        """Its memory habits."""
+        """Its memory habits on GPUs."""
+
+    def memory_on(self, device: Device) -> MemoryProfile:
+        """Its memory habits on that kind of device."""
 
     @property
     def defaults(self) -> dict[str, AxisValue]:
-        """Its defaults for axes that a user does not give; an axis not named here is off."""
+        """Its defaults for axes that a user does not give; an axis not named here is off.
+
+        The name of another axis as the value means "as many as that one".
+        """
 
     @property
     def runs_trials(self) -> bool:
