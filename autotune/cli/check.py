@@ -43,7 +43,7 @@ def check(
         )
         write_line(json.dumps(document, indent=2, allow_nan=False))
     else:
-        print_check(answer.ranked, answer.problem, answer.engine, notes=_notes(answer))
+        print_check(answer.ranked, answer.problem, answer.engine, warnings=answer.warnings, notes=_notes(answer))
     accepted = {Verdict.FITS} if strict else {Verdict.FITS, Verdict.BORDERLINE}
     return EXIT_YES if answer.ranked.verdict in accepted else EXIT_NO
 

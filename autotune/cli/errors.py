@@ -1,6 +1,8 @@
 """From an exception to a sentence on stderr and an exit code."""
 
 import functools
+import os
+import sys
 import traceback
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from autotune.cli.console import stderr_console
-from autotune.errors import EXIT_BUG, EXIT_INTERRUPTED, AutotuneError, InputError
+from autotune.errors import EXIT_BUG, EXIT_INTERRUPTED, EXIT_NO, AutotuneError, InputError
 
 
 def ends_with_exit_code(command: Callable[..., int]) -> Callable[..., None]:
@@ -20,11 +22,20 @@ def ends_with_exit_code(command: Callable[..., int]) -> Callable[..., None]:
     def wrapper(**values: Any) -> None:
         try:
             code = command(**values)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            _drop_stdout()
+            code = EXIT_NO
         except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the last line of defence
             code = explain(error, stderr_console())
         raise typer.Exit(code)
 
     return wrapper
+
+
+def _drop_stdout() -> None:
+    """The reader of our output is gone, as with `| head`: nobody needs to hear more, not at the end either."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def explain(error: BaseException, console: Console) -> int:

@@ -6,6 +6,7 @@ from autotune import __version__
 from autotune.cli.check import check
 from autotune.cli.console import write_line
 from autotune.cli.results import catalog, export, report
+from autotune.cli.schedule import schedule
 from autotune.cli.tune import tune
 
 app = typer.Typer(
@@ -22,6 +23,7 @@ app.command()(check)
 app.command()(export)
 app.command()(report)
 app.command()(catalog)
+app.command()(schedule)
 
 
 def _print_version(value: bool) -> None:

@@ -34,7 +34,7 @@ class CheckRequest:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CheckAnswer:
-    """notes: how open axes were filled in, and idle GPUs; repairs: the nearest legal layouts of an invalid one."""
+    """notes: how open axes were filled in; warnings: idle GPUs; repairs: the nearest legal layouts of an invalid one."""
 
     ranked: RankedLayout
     problem: Problem
@@ -42,6 +42,7 @@ class CheckAnswer:
     parameters: int
     active_parameters: int
     notes: tuple[str, ...]
+    warnings: tuple[str, ...]
     repairs: tuple[Layout, ...]
 
 
@@ -69,7 +70,8 @@ def check(request: CheckRequest, host: Host) -> CheckAnswer:
         engine=engine.name,
         parameters=total_parameters(problem.model),
         active_parameters=active_parameters(problem.model),
-        notes=(*layout.notes, *((idle,) if idle else ())),
+        notes=layout.notes,
+        warnings=(idle,) if idle else (),
         repairs=nearest,
     )
 
