@@ -107,7 +107,16 @@ def _delete_run(run: RunFolder) -> None:
         for folder in (*trials, run.launch):
             if folder.is_dir() and not folder.is_symlink():
                 shutil.rmtree(folder)
-        for file in (*temporaries, *journal_locks, run.machine, run.table, run.journal, run.report_md, run.report_json, run.inputs):
+        for file in (
+            *temporaries,
+            *journal_locks,
+            run.machine,
+            run.table,
+            run.journal,
+            run.report_md,
+            run.report_json,
+            run.inputs,
+        ):
             file.unlink(missing_ok=True)
     except OSError as error:
         msg = f"{error.filename or run.root}: cannot be deleted ({error.strerror}); give another --out"

@@ -34,7 +34,7 @@ class CheckRequest:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CheckAnswer:
-    """notes: how open axes were filled in; warnings: idle GPUs; repairs: the nearest legal layouts of an invalid one."""
+    """notes: how open axes were filled in; warnings: idle GPUs; repairs: legal layouts near an invalid one."""
 
     ranked: RankedLayout
     problem: Problem
