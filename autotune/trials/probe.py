@@ -32,7 +32,10 @@ def require_torch(python: Path) -> str:
     """The version of torch, or EnvironmentFaultError with the way out."""
     version = torch_available(python)
     if version is None:
-        msg = f"{python} has no torch, and real runs need it: pip install 'autotune[trials]', or ask with --trials 0"
+        msg = (
+            f"{python} has no torch, which real runs and the measurement of --cluster local need: "
+            "pip install 'autotune[trials]', or name a cluster and ask with --trials 0"
+        )
         raise EnvironmentFaultError(msg)
     return version
 
