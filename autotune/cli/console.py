@@ -4,7 +4,7 @@ import sys
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
 from autotune.progress import Event, Noted, StageAdvanced, StageFinished, StageStarted, Warned
 
@@ -29,7 +29,7 @@ class ConsoleObserver:
             SpinnerColumn(),
             TextColumn("[bold]{task.description}"),
             BarColumn(bar_width=24),
-            TextColumn("{task.completed:.0f}/{task.total:.0f}"),
+            MofNCompleteColumn(),
             TextColumn("{task.fields[current]}"),
             TimeElapsedColumn(),
             console=console,

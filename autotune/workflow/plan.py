@@ -8,6 +8,7 @@ from pathlib import Path
 from autotune import __version__
 from autotune.cost.feasibility import limit_bytes
 from autotune.errors import EnvironmentFaultError, Fault, InputError
+from autotune.progress import Observer
 from autotune.space.arithmetic_rules import COMMON_RULES
 from autotune.space.resolve import ResolvedLayout, resolve_layout
 from autotune.space.rules import Rule, broken_rules
@@ -22,9 +23,9 @@ from autotune.spec.search_space import SearchSpace, load_space, parse_axis_value
 from autotune.spec.verdict import Origin
 from autotune.spec.workload import Problem
 from autotune.trials.paths import Inputs, JsonValue, RunFolder, write_atomically
-from autotune.trials.probe import probe_machine, require_torch
+from autotune.trials.probe import require_torch
 from autotune.units import parse_seconds
-from autotune.workflow.problem import Host, ProblemRequest, Resolved, attempt, memory_limit_of, resolve
+from autotune.workflow.problem import Host, ProblemRequest, Resolved, attempt, measure_machine, memory_limit_of, resolve
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -75,7 +76,7 @@ class Plan:
         return Origin.GIVEN if name in self.request.axes else Origin.SEARCHED
 
 
-def plan(request: TuneRequest, host: Host) -> Plan:
+def plan(request: TuneRequest, host: Host, observer: Observer) -> Plan:
     """Understand a request.
 
     Raises InputError with all faults; EnvironmentFaultError where trials are asked that this machine cannot run.
@@ -85,11 +86,13 @@ def plan(request: TuneRequest, host: Host) -> Plan:
     timeout_s = attempt(faults, lambda: _seconds(request.timeout, "--timeout"))
     trial_timeout_s = attempt(faults, lambda: _seconds(request.trial_timeout, "--trial-timeout"))
     given = attempt(faults, lambda: read_layout(request.baseline) if request.baseline else {})
-    resolved = attempt(faults, lambda: resolve(request.problem, host, scale_to_local=request.scale_down))
+    resolved = attempt(
+        faults, lambda: resolve(request.problem, host, scale_to_local=request.scale_down, observer=observer)
+    )
     if faults or space is None or resolved is None:
         raise InputError(faults)
     if request.trials > 0:
-        _require_target(resolved, host)
+        _require_target(resolved, host, observer)
     rules = (*COMMON_RULES, *resolved.engine.rules)
     return Plan(
         request=request,
@@ -174,7 +177,7 @@ def _legal_baseline(
     return layout
 
 
-def _require_target(resolved: Resolved, host: Host) -> None:
+def _require_target(resolved: Resolved, host: Host, observer: Observer) -> None:
     """A measurement counts only on its target: refuse trials elsewhere, and say what is different."""
     engine, problem = resolved.engine, resolved.problem
     if not engine.runs_trials:
@@ -188,7 +191,7 @@ def _require_target(resolved: Resolved, host: Host) -> None:
     require_torch(host.python)
     if resolved.machine is not None:
         return
-    here = probe_machine(host.python, gpus=None, folder=host.results)
+    here = measure_machine(host, observer=observer)
     target = problem.cluster
     same_gpu = here.device == target.gpu.device and _same_device(here, target.gpu.name)
     if target.nodes == 1 and same_gpu and here.gpus >= target.gpus:

@@ -9,6 +9,7 @@ from autotune.cost.feasibility import limit_bytes
 from autotune.engines.protocol import Engine
 from autotune.engines.registry import ENGINES
 from autotune.errors import Fault, InputError
+from autotune.progress import Observer, SilentObserver, StageFinished, StageStarted
 from autotune.spec.cluster import ClusterSpec
 from autotune.spec.cluster_file import load_cluster
 from autotune.spec.huggingface import load_model
@@ -63,7 +64,9 @@ class Resolved:
     machine: MachineProbe | None = None
 
 
-def resolve(request: ProblemRequest, host: Host, *, scale_to_local: bool = False) -> Resolved:
+def resolve(
+    request: ProblemRequest, host: Host, *, scale_to_local: bool = False, observer: Observer | None = None
+) -> Resolved:
     """Look up and read everything the request names.
 
     Raises InputError with all faults; EnvironmentFaultError where "local" is asked and no torch is there to measure it.
@@ -79,7 +82,7 @@ def resolve(request: ProblemRequest, host: Host, *, scale_to_local: bool = False
 
     machine = None
     if cluster is None or scale_to_local:
-        machine = probe_machine(host.python, gpus=_local_gpus(request.cluster), folder=host.results)
+        machine = measure_machine(host, gpus=_local_gpus(request.cluster), observer=observer)
         cluster = local_cluster(machine)
     problem = Problem(model=model, cluster=cluster, workload=workload)
     if scale_to_local:
@@ -87,6 +90,15 @@ def resolve(request: ProblemRequest, host: Host, *, scale_to_local: bool = False
     return Resolved(
         problem=problem, engine=engine, limit_bytes=limit_bytes(problem.cluster, limit), machine=machine
     )  # fmt: skip
+
+
+def measure_machine(host: Host, *, gpus: int | None = None, observer: Observer | None = None) -> MachineProbe:
+    """What this machine is and how fast, in seconds. Raises EnvironmentFaultError without torch."""
+    told = observer or SilentObserver()
+    told.notify(StageStarted(name="measuring this machine"))
+    machine = probe_machine(host.python, gpus=gpus, folder=host.results)
+    told.notify(StageFinished())
+    return machine
 
 
 def engine_named(name: str) -> Engine:

@@ -45,7 +45,7 @@ def tune(request: TuneRequest, host: Host, observer: Observer) -> Report:
     which nothing fits are reports without a winner. KeyboardInterrupt passes through; the same request then continues.
     """
     started_s = time.monotonic()
-    planned = plan(request, host)
+    planned = plan(request, host, observer)
     inputs = run_inputs(planned)
     root = request.out or host.results / run_folder_name(inputs)
     with hold_run(root, inputs, fresh=request.fresh) as run:
