@@ -29,6 +29,10 @@ class MemoryProfile:
     vocab_parallel_logits: each tensor rank holds the logits of its own part of the vocabulary only.
     fused_activation_function: a gated MLP saves gate, up and their product; when false also the activated gate.
     selective_recompute: what recompute "selective" computes again.
+    gradients_as_weights: gradients are kept in the dtype of the weight that stays; gradient_dtype only reduces them.
+    pipeline_accumulates_gradients: with pp > 1 zero_stage shards gradients only after the last micro-batch of a step.
+    split_backward_keeps_gathered: under zero_stage 3 a schedule that splits the backward pass keeps the weights of the
+    whole stage gathered.
     """
 
     master_weights: bool
@@ -46,6 +50,9 @@ class MemoryProfile:
     vocab_parallel_logits: bool = True
     fused_activation_function: bool = False
     selective_recompute: tuple[Recomputable, ...] = ("attention_scores", "norms", "activation_function")
+    gradients_as_weights: bool = False
+    pipeline_accumulates_gradients: bool = False
+    split_backward_keeps_gathered: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -23,6 +23,7 @@ class Place(IntEnum):
 PLACES: Final = tuple(Place)
 
 V_SHAPED: Final = np.array([facts.v_shaped for facts in SCHEDULES.values()])
+SPLIT_BACKWARD: Final = np.array([facts.splits_backward for facts in SCHEDULES.values()])
 WEIGHT_COPIES: Final = np.array([facts.weight_copies for facts in SCHEDULES.values()])
 
 

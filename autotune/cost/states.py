@@ -14,8 +14,8 @@ from autotune.cost.parameters import (
 )
 from autotune.cost.precision import ELEMENT_BYTES, FP32_BYTES, GRADIENT_BYTES
 from autotune.cost.profile import MemoryProfile
-from autotune.cost.stages import Stages
-from autotune.spec.layout import FloatColumn, IntColumn, LayoutTable
+from autotune.cost.stages import SPLIT_BACKWARD, Stages
+from autotune.spec.layout import BoolColumn, FloatColumn, IntColumn, LayoutTable
 from autotune.spec.model import ModelSpec
 from autotune.spec.workload import OPTIMIZER_STATES, Problem
 
@@ -107,7 +107,7 @@ def state_bytes(
     sharded = params.own / shard.own + params.expert / shard.expert
     whole = params.own + params.expert
     element = ELEMENT_BYTES[problem.workload.precision]
-    gradient = GRADIENT_BYTES[problem.workload.gradient_dtype]
+    gradient = _gradient_bytes_per_param(problem, profile)
     zero = table.zero_stage
     states = FP32_BYTES * OPTIMIZER_STATES[problem.workload.optimizer]
     if profile.master_weights and element < FP32_BYTES:
@@ -116,9 +116,9 @@ def state_bytes(
     optimizer = states * np.where(zero > 0, sharded / copies, whole)
     return StateBytes(
         weights_bytes=weight_bytes_per_param(problem, profile) * np.where(_whole(zero, profile), whole, sharded),
-        gradients_bytes=gradient * np.where(zero >= 2, sharded, whole),
+        gradients_bytes=gradient * np.where(shards_gradients_each_pass(table, profile), sharded, whole),
         optimizer_bytes=optimizer,
-        gathered_weights_bytes=element * _gathered(zero, profile, params, whole, element, problem),
+        gathered_weights_bytes=element * _gathered(table, profile, params, whole, element, problem),
         buffers_bytes=_buffers(table, profile, params, gradient),
     )
 
@@ -128,27 +128,47 @@ def weight_bytes_per_param(problem: Problem, profile: MemoryProfile) -> float:
     return profile.weight_bytes_per_param or ELEMENT_BYTES[problem.workload.precision]
 
 
+def shards_gradients_each_pass(table: LayoutTable, profile: MemoryProfile) -> BoolColumn:
+    """Where gradients are sharded after every micro-batch, and so never held whole."""
+    accumulates = (table.pp > 1) & profile.pipeline_accumulates_gradients
+    return np.asarray((table.zero_stage >= 2) & ~accumulates)
+
+
+def _gradient_bytes_per_param(problem: Problem, profile: MemoryProfile) -> float:
+    if profile.gradients_as_weights:
+        return weight_bytes_per_param(problem, profile)
+    return GRADIENT_BYTES[problem.workload.gradient_dtype]
+
+
 def _whole(zero: IntColumn, profile: MemoryProfile) -> FloatColumn:
     """Where the weights are not sharded."""
     return np.asarray(zero < 3 if profile.master_weights else zero < 1)
 
 
 def _gathered(
-    zero: IntColumn, profile: MemoryProfile, params: RankParameters, whole: FloatColumn, element: int, problem: Problem
+    table: LayoutTable,
+    profile: MemoryProfile,
+    params: RankParameters,
+    whole: FloatColumn,
+    element: int,
+    problem: Problem,
 ) -> FloatColumn:
     """Parameters whose gathered (or cast) copies live at once: some layers, one of which may be embedding or head."""
     layers = profile.gathered_layers
     some = np.maximum(layers * params.layer, (layers - 1) * params.layer + params.ends)
     some = np.minimum(some, whole)
+    if profile.split_backward_keeps_gathered:
+        some = np.where((table.pp > 1) & SPLIT_BACKWARD[table.schedule], whole, some)
+    zero = table.zero_stage
     if profile.master_weights:
         return np.where(zero == 3, some, 0.0)
     casts = weight_bytes_per_param(problem, profile) > element
     return np.select([zero == 3, zero > 0], [some, whole], some if casts else 0.0)
 
 
-def _buffers(table: LayoutTable, profile: MemoryProfile, params: RankParameters, gradient: int) -> FloatColumn:
+def _buffers(table: LayoutTable, profile: MemoryProfile, params: RankParameters, gradient: float) -> FloatColumn:
     """The reduction bucket where gradients are reduced, and a layer's gradients before they are scattered."""
     reduces = table.dp * table.cp > 1
     bucket = np.where(reduces, profile.gradient_bucket_bytes.value, 0.0)
-    unsharded = np.where(table.zero_stage >= 2, gradient * params.layer, 0.0)
+    unsharded = np.where(shards_gradients_each_pass(table, profile), gradient * params.layer, 0.0)
     return bucket + unsharded

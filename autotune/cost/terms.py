@@ -19,7 +19,7 @@ from autotune.cost.parameters import LayerKind
 from autotune.cost.profile import MemoryProfile
 from autotune.cost.schedules import Pipe, bubble_terms, in_flight
 from autotune.cost.stages import Place, stages
-from autotune.cost.states import StateBytes, rank_parameters, shards, state_bytes
+from autotune.cost.states import StateBytes, rank_parameters, shards, shards_gradients_each_pass, state_bytes
 from autotune.cost.tensors import element_bytes, tokens
 from autotune.spec.layout import BoolColumn, FloatColumn, LayoutTable, code_of
 from autotune.spec.workload import Problem
@@ -199,7 +199,7 @@ def rank_terms(
         twins_s=step.twins_s,
         optimizer_s=optimizer_s(problem, profile, rate, params, shard, copies),
         gathers_each_pass=table.zero_stage == 3,
-        reduces_each_pass=table.zero_stage >= 2,
+        reduces_each_pass=shards_gradients_each_pass(table, profile),
         send_s_per_byte=1 / np.where(outside, net.outer_bytes_per_s, net.inner_bytes_per_s),
         send_latency_s=np.where(outside, net.outer_latency_s, net.inner_latency_s),
     )

@@ -22,7 +22,7 @@ from autotune.engines.memory_figures import (
     UPPER_BOUND,
 )
 from autotune.engines.protocol import LaunchFiles, Prediction
-from autotune.engines.pytorch_rules import fsdp2_shards_gradients, selective_recompute_needs_one_backward
+from autotune.engines.pytorch_rules import fsdp2_shards_gradients
 from autotune.engines.script import Machines, header, machines_of, render
 from autotune.space.optional_rules import kv_heads_divide_tp, micro_batches_fill_stages, runs_schedules
 from autotune.space.rules import Rule
@@ -65,6 +65,9 @@ MEMORY: Final = MemoryProfile(
     upper_bound=UPPER_BOUND,
     vocab_multiple=1,
     selective_recompute=("core_attention",),
+    gradients_as_weights=True,
+    pipeline_accumulates_gradients=True,
+    split_backward_keeps_gathered=True,
 )
 
 CPU_MEMORY: Final = replace(MEMORY, outside_bytes=CPU_OUTSIDE_BYTES, outside_per_peer_bytes=NOTHING_PER_PEER)
@@ -75,7 +78,6 @@ RULES: Final[tuple[Rule, ...]] = (
     kv_heads_divide_tp(needs=f"{WHO} cuts keys and values by whole heads"),
     micro_batches_fill_stages(needs=WHO, schedules=("1f1b",)),
     fsdp2_shards_gradients(needs=WHO),
-    selective_recompute_needs_one_backward(needs=WHO),
     Rule(
         code="learned-positions-are-not-cut",
         axes=("sequence_parallel",),

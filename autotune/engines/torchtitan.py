@@ -58,6 +58,7 @@ MEMORY: Final = MemoryProfile(
     allocator_slack=ALLOCATOR_SLACK,
     upper_bound=UPPER_BOUND,
     vocab_multiple=1,
+    pipeline_accumulates_gradients=True,
     selective_recompute=("norms", "activation_function"),
 )
 

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -118,3 +120,28 @@ def test_a_reduction_bucket_is_held_only_where_gradients_are_reduced() -> None:
     many = _states(Layout(tp=4, dp_replicate=2), master_copy_profile(gradient_bucket_bytes=figure(7)), problem())
 
     assert (alone.buffers_bytes[0, 0], many.buffers_bytes[0, 0]) == (0, 7)
+
+
+def test_a_pipeline_that_accumulates_holds_whole_gradients_until_the_last_micro_batch() -> None:
+    # FSDP2 under torch.distributed.pipelining reduces once a step, so zero_stage 2 saves no gradients there
+    profile = replace(only_copy_profile(), pipeline_accumulates_gradients=True)
+    in_pipeline, alone = Layout(pp=2, dp_shard=4, zero_stage=2), Layout(dp_shard=8, zero_stage=2)
+
+    def gradients_bytes(layout: Layout, profile: MemoryProfile) -> float:
+        return float(_states(layout, profile, problem()).gradients_bytes[Place.FIRST, 0])
+
+    assert gradients_bytes(in_pipeline, profile) == pytest.approx(4 * gradients_bytes(in_pipeline, only_copy_profile()))
+    assert gradients_bytes(alone, profile) == pytest.approx(gradients_bytes(alone, only_copy_profile()))
+
+
+def test_a_split_backward_keeps_the_weights_of_its_whole_stage_gathered() -> None:
+    profile = replace(only_copy_profile(), split_backward_keeps_gathered=True)
+
+    def gathered_bytes(schedule: str) -> float:
+        layout = Layout(pp=2, vpp=2, dp_shard=4, zero_stage=3, schedule=schedule)
+        return float(_states(layout, profile, problem()).gathered_weights_bytes[:, 0].max())
+
+    # in bf16, of 32 layers on two ranks: 16 · 218.1 M parameters · 2 bytes = 6.98 GB and more with embedding or head
+    assert gathered_bytes("zb-v") > 6.98e9
+    # two layers or one and the head: (218.1 M + 525.3 M) · 2 bytes
+    assert gathered_bytes("interleaved") == pytest.approx(2 * (218.1e6 + 525.3e6), rel=1e-3)

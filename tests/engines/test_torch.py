@@ -56,10 +56,6 @@ class TestTorchContract(EngineContract):
             "tp-divides-kv-heads": (problem(nodes=2), Layout(tp=16)),
             "micro-batches-fill-stages": (problem(global_batch_size=4), pipeline),
             "fsdp2-shards-gradients": (one, Layout(dp_shard=8, zero_stage=1)),
-            "selective-recompute-needs-one-backward": (
-                one,
-                replace(pipeline, vpp=2, schedule="zb-v", recompute="selective"),
-            ),
             "learned-positions-are-not-cut": (
                 with_model(one, learned_positions=4096),
                 Layout(tp=2, dp_replicate=4, sequence_parallel=True),
@@ -104,11 +100,11 @@ def test_only_1f1b_needs_a_micro_batch_for_every_stage(schedule, vpp, sequences,
 
 
 @pytest.mark.parametrize("schedule", ["zb-v", "dualpipev", "interleaved-zb"])
-def test_a_split_backward_pass_goes_with_full_recomputation_but_not_with_selective(schedule):
+def test_a_split_backward_pass_goes_with_full_and_with_selective_recomputation(schedule):
     layout = Layout(pp=2, vpp=2, dp_replicate=4, schedule=schedule)
 
     assert refused(problem(), replace(layout, recompute="full")) == []
-    assert refused(problem(), replace(layout, recompute="selective")) == ["selective-recompute-needs-one-backward"]
+    assert refused(problem(), replace(layout, recompute="selective")) == []
 
 
 def test_cpu_processes_have_no_cuda_context_and_no_nccl():
