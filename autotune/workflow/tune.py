@@ -22,6 +22,7 @@ from autotune.report.scored import ScoredTable
 from autotune.report.table_file import write_table
 from autotune.space.emptiness import nearest_batches, ways_out, why_empty
 from autotune.space.enumeration import Enumeration, enumerate_layouts
+from autotune.space.resolve import idle_gpus_note
 from autotune.spec.layout import LayoutTable
 from autotune.spec.outcome import TrialResult
 from autotune.spec.workload import Problem
@@ -68,6 +69,7 @@ class _Tuning:
 
     def report(self, started_s: float) -> Report:
         """Do all of it."""
+        self._warn_of_idle_gpus()
         found = self._enumerate()
         factors = Factors()
         estimates = self._score(found.table)
@@ -220,6 +222,13 @@ class _Tuning:
         works = f"global batches near {self.problem.workload.global_batch_size} that work: " if batches else ""
         found_batches = (works + " and ".join(map(str, batches)),) if batches else ()
         return (why_empty(found), *found_batches, *ways_out(space, self.problem, rules, schedules=schedules))
+
+    def _warn_of_idle_gpus(self) -> None:
+        """The space uses every GPU; a user's own layout may not."""
+        baseline = self.planned.baseline
+        idle = idle_gpus_note(baseline.layout, self.problem) if baseline else None
+        if idle:
+            self._warn(f"the baseline: {idle}")
 
     def _warn(self, message: str) -> None:
         self.warnings.append(message)
