@@ -3,6 +3,7 @@
 import typer
 
 from autotune import __version__
+from autotune.cli.accuracy import accuracy
 from autotune.cli.check import check
 from autotune.cli.console import write_line
 from autotune.cli.results import catalog, export, report
@@ -24,6 +25,7 @@ app.command()(export)
 app.command()(report)
 app.command()(catalog)
 app.command()(schedule)
+app.command()(accuracy)
 
 
 def _print_version(value: bool) -> None:

@@ -1,5 +1,6 @@
 """accuracy(): how well the cost model predicts runs that others measured."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,8 +67,9 @@ def _from(path: Path, folder: Path) -> str:
 
 def _doubled(runs: Sequence[MeasuredRun], skipped: Sequence[SkippedRun]) -> list[Fault]:
     """A run that two files hold would be scored twice."""
-    ids = [run.run_id for run in (*runs, *skipped)]
+    counts = Counter([*(run.run_id for run in runs), *(run.run_id for run in skipped)])
     return [
         Fault(where=run_id, message="this run_id is in two of the files; give one of them")
-        for run_id in sorted({run_id for run_id in ids if ids.count(run_id) > 1})
+        for run_id, count in counts.items()
+        if count > 1
     ]
