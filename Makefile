@@ -15,7 +15,7 @@ $(VENV)/.installed: pyproject.toml Makefile
 	touch $@
 
 demo: $(VENV)/.installed  ## the main job end to end on CPU processes
-	$(BIN)/autotune tune --model demo --cluster local --space demo --seq-len 128 --global-batch-size 16 --precision fp32 --trials 4
+	$(BIN)/autotune tune --model demo --cluster local --space demo --seq-len 64 --global-batch-size 16 --precision fp32 --trials 3 --top 5
 
 test: check-style unit  ## all that a change must pass
 
