@@ -27,7 +27,7 @@ check-style: $(VENV)/.installed
 	$(BIN)/codespell autotune tests docs search_spaces README.md CHANGELOG.md CONTRIBUTING.md
 
 unit: $(VENV)/.installed
-	$(BIN)/pytest -n 2 --dist loadgroup -q
+	$(BIN)/pytest -n 2 --dist loadgroup
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
