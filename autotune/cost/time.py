@@ -20,18 +20,19 @@ def time_estimate(
     """
     m = pipeline.micro_batches
     f, b, w = (_of_rank(layers, pipeline, name) for name in ("f_s", "b_s", "w_s"))
+    excess = _head_excess_s(layers, ends, pipeline)
     bubble = pipeline.bubble_f * f + pipeline.bubble_b * b + pipeline.bubble_w * w
     return TimeEstimate(
         forward_s=m * _of_rank(layers, pipeline, "forward_s"),
         backward_s=m * _of_rank(layers, pipeline, "backward_s"),
         recompute_s=m * _of_rank(layers, pipeline, "recompute_s"),
-        logits_s=m * _head_excess_s(layers, ends, pipeline),
+        logits_s=m * excess,
         tensor_parallel_s=m * _of_rank(layers, pipeline, "tensor_s"),
         context_parallel_s=m * _of_rank(layers, pipeline, "context_s"),
         expert_parallel_s=m * _of_rank(layers, pipeline, "expert_s"),
         pipeline_bubble_s=np.maximum(bubble, 0.0),
         pipeline_transfer_s=pipeline.transfers * (rank.send_s_per_byte * ends.sent_bytes + rank.send_latency_s),
-        data_parallel_s=_data_parallel_s(pipeline, rank, f, b + w),
+        data_parallel_s=_data_parallel_s(pipeline, rank, f, b + w + excess),
         optimizer_s=rank.optimizer_s,
         overhead_s=np.full_like(m, factors.overhead_s),
     )
@@ -60,7 +61,8 @@ def _data_parallel_s(
 
     Once a step (zero_stage 0 to 2 gather after the update, 0 and 1 reduce after the last micro-batch) they hide behind
     one micro-batch's pass; weights under 3 and gradients from 2 on move with every pass and hide behind it. The first
-    layer's share has nothing to hide behind (Zhao et al. 2023, 2304.11277, section 3.3).
+    layer's share has nothing to hide behind (Zhao et al. 2023, 2304.11277, section 3.3). backward_s holds what the rank
+    with the head takes longer, since that rank sets the pace.
     """
     m, passes = pipeline.micro_batches, pipeline.gather_passes
     gathers = np.where(rank.gathers_each_pass, passes, 1.0)

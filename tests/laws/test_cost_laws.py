@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from autotune.cost.profile import MemoryProfile
@@ -113,6 +113,11 @@ def test_memory_does_not_grow_with_dp_shard_at_a_fixed_global_and_micro_batch(
 
 
 @given(layouts(recompute="none"), questions, profiles)
+@example(
+    layout=Layout(pp=2, vpp=2, dp_shard=2, zero_stage=2, schedule="bitpipe"),
+    question=QUESTIONS["latent"],
+    profile=PROFILES["master"],
+)
 @settings(max_examples=150, deadline=None)
 def test_recomputation_never_raises_memory_nor_lowers_time(
     layout: Layout, question: Problem, profile: MemoryProfile
