@@ -62,11 +62,6 @@ def format_bytes(size_bytes: float) -> str:
     return f"{size_bytes:.0f} B"
 
 
-def format_bytes_per_s(rate_bytes_per_s: float) -> str:
-    """Bytes per second -> "450.0 GB/s"."""
-    return f"{rate_bytes_per_s / GB:.1f} GB/s"
-
-
 def format_seconds(duration_s: float) -> str:
     """Seconds -> "1.23 s", "45.1 ms", "12 min"."""
     if duration_s >= 600:

@@ -83,12 +83,17 @@ def all_to_all_s(net: Network, ranks: Group, own_bytes: FloatColumn) -> FloatCol
     return np.maximum(inner, outer) + np.where(ranks.size > 1, latency, 0.0)
 
 
-def send_s(net: Network, ranks: Group, sent_bytes: FloatColumn) -> FloatColumn:
-    """One message to the next rank of the group, over the outer link if any neighbours are in two domains."""
+def next_rank_link(net: Network, ranks: Group) -> tuple[FloatColumn, FloatColumn]:
+    """Seconds per byte and latency to the next rank: of the outer link if any neighbours are in two domains."""
     outside = ranks.size > ranks.inside
-    rate = np.where(outside, net.outer_bytes_per_s, net.inner_bytes_per_s)
-    latency = np.where(outside, net.outer_latency_s, net.inner_latency_s)
-    return np.where(ranks.size > 1, sent_bytes / rate + latency, 0.0)
+    s_per_byte = 1 / np.where(outside, net.outer_bytes_per_s, net.inner_bytes_per_s)
+    return s_per_byte, np.where(outside, net.outer_latency_s, net.inner_latency_s)
+
+
+def send_s(net: Network, ranks: Group, sent_bytes: FloatColumn) -> FloatColumn:
+    """One message to the next rank of the group."""
+    s_per_byte, latency_s = next_rank_link(net, ranks)
+    return np.where(ranks.size > 1, sent_bytes * s_per_byte + latency_s, 0.0)
 
 
 def ring_latency_s(net: Network, ranks: Group) -> FloatColumn:

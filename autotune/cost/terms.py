@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from autotune.cost.activations import layer_activations, logits_bytes
-from autotune.cost.collectives import Network, group
+from autotune.cost.collectives import Network, group, next_rank_link
 from autotune.cost.data_parallel import optimizer_s, step_communication
 from autotune.cost.kernels import Rates
 from autotune.cost.layer_communication import layer_communication
@@ -190,8 +190,7 @@ def rank_terms(
     shard = shards(table, profile)
     states = state_bytes(table, problem, profile, params, held.copies)
     step = step_communication(table, problem, profile, net, params, shard, copies)
-    ring = group(net, table.pp, table.tp * table.cp * table.dp)
-    outside = ring.size > ring.inside
+    send_s_per_byte, send_latency_s = next_rank_link(net, group(net, table.pp, table.tp * table.cp * table.dp))
     return states, RankTerms(
         outside_bytes=outside_bytes(table, profile),
         reduce_s=step.reduce_s,
@@ -200,8 +199,8 @@ def rank_terms(
         optimizer_s=optimizer_s(problem, profile, rate, params, shard, copies),
         gathers_each_pass=table.zero_stage == 3,
         reduces_each_pass=shards_gradients_each_pass(table, profile),
-        send_s_per_byte=1 / np.where(outside, net.outer_bytes_per_s, net.inner_bytes_per_s),
-        send_latency_s=np.where(outside, net.outer_latency_s, net.inner_latency_s),
+        send_s_per_byte=send_s_per_byte,
+        send_latency_s=send_latency_s,
     )
 
 

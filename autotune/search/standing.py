@@ -1,7 +1,7 @@
 """Standing: how things stand in a search: the calibrated estimate of every layout, and which of them are still open."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from autotune.cost.estimates import Estimates
 from autotune.cost.feasibility import DOES_NOT_FIT, VerdictColumn
 from autotune.cost.profile import Factors
 from autotune.search.dominance import as_large
-from autotune.spec.layout import BoolColumn, Layout, LayoutTable, code_of
+from autotune.spec.layout import BoolColumn, Layout, LayoutTable
 from autotune.spec.outcome import TrialResult
 
 
@@ -33,10 +33,7 @@ class Candidates:
 
     def row_of(self, layout: Layout) -> int | None:
         """The row of a layout; None if it is not in the table."""
-        rows = np.arange(len(self.table))
-        for f in fields(Layout):
-            rows = rows[getattr(self.table, f.name)[rows] == code_of(f.name, getattr(layout, f.name))]
-        return int(rows[0]) if len(rows) else None
+        return self.table.row_of(layout)
 
 
 class Standing:

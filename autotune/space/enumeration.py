@@ -21,7 +21,7 @@ from autotune.space.optional_rules import runs_schedules
 from autotune.space.rules import Reason, Rule
 from autotune.space.values import Codes, axis_values
 from autotune.spec.axes import AXES, AxisKind
-from autotune.spec.layout import BoolColumn, IntColumn, Layout, LayoutTable, code_of
+from autotune.spec.layout import BoolColumn, IntColumn, Layout, LayoutTable
 from autotune.spec.search_space import SearchSpace
 from autotune.spec.workload import Problem
 
@@ -238,22 +238,13 @@ def _sentences(
 
 
 def _with_kept(table: LayoutTable, keep: tuple[Layout, ...]) -> LayoutTable:
-    missing = [layout for layout in dict.fromkeys(keep) if row_of(table, layout) is None]
+    missing = [layout for layout in dict.fromkeys(keep) if table.row_of(layout) is None]
     if not missing:
         return table
     extra = LayoutTable.of(missing)
     return LayoutTable(
         **{axis.name: np.concatenate([getattr(table, axis.name), getattr(extra, axis.name)]) for axis in AXES}
     )
-
-
-def row_of(table: LayoutTable, layout: Layout) -> int | None:
-    """The row of the table that is this layout."""
-    same = np.ones(len(table), dtype=np.bool_)
-    for axis in AXES:
-        same &= getattr(table, axis.name) == code_of(axis.name, getattr(layout, axis.name))
-    found = np.flatnonzero(same)
-    return int(found[0]) if len(found) else None
 
 
 def _in_order(rejected: Counter[str], ordered: tuple[Rule, ...]) -> dict[str, int]:

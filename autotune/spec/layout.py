@@ -127,11 +127,6 @@ class LayoutTable:
         """GPUs that each layout uses."""
         return self.tp * self.cp * self.pp * self.dp
 
-    @cached_property
-    def model_parallel(self) -> IntColumn:
-        """Ranks that share one copy of the model: tp * cp * pp."""
-        return self.tp * self.cp * self.pp
-
     def num_microbatches(self, global_batch_size: int) -> IntColumn:
         """Micro-batches per replica and step, rounded down (a rule rejects rows where that is not exact)."""
         return np.asarray(global_batch_size // (self.micro_batch_size * self.dp), dtype=np.int64)
@@ -139,6 +134,13 @@ class LayoutTable:
     def take(self, rows: IntColumn | BoolColumn | slice) -> "LayoutTable":
         """The rows that a mask, an index column or a slice picks."""
         return LayoutTable(**{f.name: getattr(self, f.name)[rows] for f in fields(self)})
+
+    def row_of(self, layout: Layout) -> int | None:
+        """The row that is this layout; None if there is none."""
+        rows = np.arange(len(self))
+        for f in fields(Layout):
+            rows = rows[getattr(self, f.name)[rows] == code_of(f.name, getattr(layout, f.name))]
+        return int(rows[0]) if len(rows) else None
 
     def layout(self, row: int) -> Layout:
         """One row as a Layout."""
